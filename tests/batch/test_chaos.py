@@ -19,7 +19,7 @@ def test_killed_hosts_and_drivers_lose_nothing(tmp_path: Path):
 
 @pytest.mark.sweep
 def test_hundreds_of_kills_lose_nothing(tmp_path: Path, counted: Callable[[str], None]):
-    tally = run_chaos(tmp_path, batches=56, points=10, seed=1)
+    tally = run_chaos(tmp_path, batches=72, points=10, seed=1)
     judged(tally)
     assert tally.points >= 500
     counted(f"batches under SIGKILL: {tally}")

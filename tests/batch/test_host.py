@@ -14,11 +14,11 @@ import pytest
 from tests.batch.batches import answer, write_tasks
 from tests.fakes.simulated import Place, Simulated
 from toolwire.batch import batches
+from toolwire.batch.attempt_lock import AttemptLock
 from toolwire.batch.host import open_host
 from toolwire.batch.spec import BatchSpec
 from toolwire.batch.store import Claim
 from toolwire.batch.workspaces import Workspaces
-from toolwire.storage.locks import SessionLock
 
 
 class OneTask(msgspec.Struct, frozen=True):
@@ -90,7 +90,6 @@ def test_an_attempt_whose_result_cannot_be_stored_is_reported(one: OneTask):
 def test_a_claim_that_cannot_be_looked_up_leaves_its_lock_to_others(one: OneTask):
     claim = one.claimed()
     one.lose_attempts()
-    path = Workspaces(one.out, "b").place(1).with_suffix(".lock")
     assert one.run(claim, lambda: None) == [claim]
-    SessionLock(path, "t").release()
+    AttemptLock(Workspaces(one.out, "b"), 1, "t").release()
     assert not (one.root / "mark").exists()

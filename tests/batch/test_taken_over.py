@@ -15,13 +15,13 @@ import pytest
 from tests.batch.batches import Bench, answer, lines_of, until, write_tasks
 from tests.fakes.postgres import postgres_url
 from tests.fakes.simulated import Place, Simulated
+from toolwire.batch import attempt_lock
 from toolwire.batch.host import open_host
 from toolwire.batch.postgres import PostgresBatch
 from toolwire.batch.results import Result, State
 from toolwire.batch.spec import BatchSpec, read_spec, write_spec
 from toolwire.batch.store import Claim
 from toolwire.batch.tasks import Task
-from toolwire.batch.workspaces import Workspaces
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_a_host_that_waits_for_another_counts_what_that_one_did(sim: Simulated, 
     write_spec(out, spec)
     store.take()
     ended: list[Claim] = []
-    lock = Workspaces(out, "b").place(1).with_suffix(".lock")
+    lock = out / attempt_lock.FILE
     asked = len(sim.requests)
 
     async def run() -> None:

@@ -23,13 +23,15 @@ from toolwire.batch.store import Claim, ClaimLost
 from toolwire.batch.stores import export_session, note_session, session_of
 from toolwire.batch.tasks import Check, Task, text_of
 from toolwire.batch.watch import Watch
-from toolwire.batch.workspaces import Workplace, remove_tree
+from toolwire.batch.workspace_files import remove_tree
+from toolwire.batch.workspaces import Workplace
 from toolwire.config import Settings
 from toolwire.errors import SessionInUse, ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
 from toolwire.sessions.replay import replay
 from toolwire.sessions.store import SessionStore
+from toolwire.tools.shell.docker import DockerFailed
 
 _BROKE_OFF = "Your last answer broke off. Go on with the task."
 _LIMITS = (
@@ -106,6 +108,7 @@ class TaskAttempt:
                 return State.REFUSED, self._zero()
             where = "session" if ended.error == "session" else "provider"
             raise AttemptFailed(ended.error or "failed", ended.detail, where)
+        await self._quiet(self._place)
         await self._record_patch()
         if self._task.artefacts:
             target = self._folder / "artefacts"
@@ -126,31 +129,49 @@ class TaskAttempt:
 
     async def _prepared(self) -> Workplace:
         """The workspace: of an earlier try with its session, or a new one."""
-        spaces, n = self._shared.workspaces, self.claim.n
-        found = spaces.found(n)
+        spaces, n, task = self._shared.workspaces, self.claim.n, self._task
+        found = spaces.found(n, task)
         if found is not None:
-            return found
+            return await self._revived(found)
         session = self._folder / "session"
         if self._known or session.exists():
-            left = spaces.left_behind(n)
+            left = spaces.left_behind(n, task)
             if left is None:
                 why = "the workspace of the session is gone"
                 raise AttemptFailed("workspace_lost", why, "workspace")
             if not (left.container and spaces.is_discarded(n)):
                 # Never from the start: calls that its session made would run twice.
-                return left
+                return await self._revived(left)
             await asyncio.to_thread(remove_tree, session)
             self._known = ""
-        task = self._task
         place = await spaces.make(n, task.workspace)
         if task.setup:
             within = self._within(place)
             log = self._folder / "setup.log"
             ran = await self._shared.commands.run(task.setup, within, seconds=1800.0, log=log)
+            if ran.out_of_memory:
+                raise AttemptFailed("memory", f"setup ran {ran.out_of_memory}", "setup")
             if ran.code:
                 why = "took too long" if ran.timed_out else f"ended with code {ran.code}"
                 raise AttemptFailed("setup", f"setup {why}: {ran.output[-300:]}", "setup")
-        return await spaces.begin(n, place, task.workspace, setup=bool(task.setup))
+            await self._quiet(place)
+        return await spaces.begin(n, place, task)
+
+    async def _revived(self, place: Workplace) -> Workplace:
+        """The workspace of an earlier try, its container started again."""
+        self._place = place
+        try:
+            await self._shared.workspaces.revive(place)
+        except DockerFailed as error:
+            raise SandboxDied(f"the container is gone: {error}") from error
+        return place
+
+    async def _quiet(self, place: Workplace) -> None:
+        """Ends what runs on in the container, if there is one."""
+        try:
+            await self._shared.workspaces.quiet(place)
+        except DockerFailed as error:
+            raise SandboxDied(f"the container no longer runs: {error}") from error
 
     def _within(self, place: Workplace) -> CommandWorkspace:
         return CommandWorkspace(
@@ -181,8 +202,8 @@ class TaskAttempt:
             if session and (ended := await self._ended_before(store, session)) is not None:
                 return ended
             limits = self._limits()
-            if limits is None:
-                return TurnEnded(reason=TurnEnd.TURN_LIMIT)
+            if isinstance(limits, TurnEnd):
+                return TurnEnded(reason=limits)
             try:
                 return await self._sent(store, session, limits)
             except SessionInUse as error:
@@ -282,20 +303,23 @@ class TaskAttempt:
             temp=shared.workspaces.place(self.claim.n) / "temp",
         )
 
-    def _limits(self) -> Limits | None:
-        """What this try may use, less what earlier ones did; None if that is nothing."""
+    def _limits(self) -> Limits | TurnEnd:
+        """What this try may use, less what earlier ones did; or the limit that they reached."""
         task, spec, watch = self._task.limits, self._shared.spec, self.watch
         turns, seconds = task.turns or spec.max_turns, task.seconds or spec.timeout
         tokens, cost = task.tokens, task.cost
         used = watch.usage.input + watch.usage.output
         spent = watch.model_seconds + watch.tool_seconds
-        for limit, so_far in ((turns, watch.requests), (seconds, spent), (tokens, used)):
+        for reached, limit, so_far in (
+            (TurnEnd.TURN_LIMIT, turns, watch.turns),
+            (TurnEnd.TIME_LIMIT, seconds, spent),
+            (TurnEnd.TOKEN_LIMIT, tokens, used),
+            (TurnEnd.COST_LIMIT, cost, watch.cost or 0.0),
+        ):
             if limit and so_far >= limit:
-                return None
-        if cost and (watch.cost or 0.0) >= cost:
-            return None
+                return reached
         return Limits(
-            turns=turns and turns - watch.requests,
+            turns=turns and turns - watch.turns,
             tokens=tokens and tokens - used,
             cost=cost and cost - (watch.cost or 0.0),
             seconds=seconds and seconds - spent,

@@ -130,6 +130,7 @@ def resume(out: Path, changed: Changed = "") -> tuple[BatchSpec, BatchStore]:
     try:
         store.take()
         reaper.end_hosts(out, spec.id)
+        reaper.stop_containers(spec.id)
         _apply(out, store, spec, changed)
         store.recover()
         for n, tries, result in store.errors():
@@ -247,9 +248,10 @@ async def run_batch(
 def _clean(out: Path, spec: BatchSpec, store: BatchStore) -> None:
     """Ends and removes what a batch leaves, except workspaces of attempts that can be resumed."""
     reaper.end_hosts(out, spec.id)
-    reaper.remove_containers(spec.id)
+    spaces = Workspaces(out, spec.id)
+    unfinished = {n for n in store.unfinished() if not spaces.is_discarded(n)}
+    reaper.remove_containers(spec.id, {spaces.token(n) for n in unfinished})
     if not spec.keep:
-        spaces = Workspaces(out, spec.id)
         waiting = {spaces.token(n) for n in store.unfinished()}
         reaper.remove_leftovers(out, waiting)
 

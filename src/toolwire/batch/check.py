@@ -9,7 +9,7 @@ from toolwire.batch.commands import Commands, CommandWorkspace
 from toolwire.batch.failures import AttemptFailed
 from toolwire.batch.results import CheckOutcome
 from toolwire.batch.tasks import Check
-from toolwire.batch.workspaces import copy_in, safe_parent, write_files
+from toolwire.batch.workspace_files import copy_in, safe_parent, write_files
 
 
 async def run_check(

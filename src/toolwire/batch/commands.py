@@ -15,7 +15,7 @@ from toolwire.ids import new_id
 from toolwire.tools.shell.environment import clean_environment
 from toolwire.tools.shell.limits import ProcessLimits
 from toolwire.tools.shell.output import Spool, decoded_head, decoded_tail, plain_text
-from toolwire.tools.shell.shells import Shell, confined_by, end_shells
+from toolwire.tools.shell.shells import Shell, confined_by, end_shells, failed_in_container
 from toolwire.tools.spec import ToolContext
 
 _MEMORY = 256 * 1024
@@ -37,6 +37,8 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     output: str
     """The end of what it printed."""
     timed_out: bool = False
+    out_of_memory: str = ""
+    """That its container had too little memory; empty if it had not."""
 
 
 class CommandWorkspace(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +71,7 @@ class Commands:
         name = new_id("command_")
         out = Spool(_MEMORY, within.temp / f"{name}.out")
         err = Spool(_MEMORY, within.temp / f"{name}.err")
-        began = time.monotonic()
+        began, since = time.monotonic(), time.time()
         try:
             confined = await confined_by(context)
             shell = Shell(
@@ -84,6 +86,7 @@ class Commands:
                 ended = await shell.finish(ProcessLimits(wall=seconds), lambda text: None)
             finally:
                 await shell.end()
+            memory = await failed_in_container(confined, ended, since)
         except (OSError, ToolwireError) as error:
             raise SandboxDied(f"a command cannot be started: {error}") from error
         finally:
@@ -93,13 +96,15 @@ class Commands:
         if ended.unstarted:
             raise SandboxDied(f"a command cannot be started: {ended.unstarted}")
         if log is not None:
-            await asyncio.to_thread(log.write_bytes, redaction()(_log(out, err)))
+            body = redaction()(_log(out, err)) + (f"{memory}\n".encode() if memory else b"")
+            await asyncio.to_thread(log.write_bytes, body)
         code = 124 if ended.problem else ended.exit_code
         return Ran(
             code=128 + (ended.signal or 0) if code is None else code,
             seconds=time.monotonic() - began,
             output=_tail((out, err)),
             timed_out=bool(ended.problem),
+            out_of_memory=memory,
         )
 
     async def probe(self, within: CommandWorkspace) -> None:

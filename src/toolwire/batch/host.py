@@ -10,7 +10,9 @@ from pathlib import Path
 import msgspec
 
 from toolwire import config
+from toolwire.batch import attempt_lock
 from toolwire.batch.attempt import TaskAttempt
+from toolwire.batch.attempt_lock import AttemptLock
 from toolwire.batch.attempt_settings import AttemptSettings
 from toolwire.batch.commands import Commands
 from toolwire.batch.failures import failure_of
@@ -24,13 +26,15 @@ from toolwire.client.http.transport import HttpTransport
 from toolwire.config import Settings
 from toolwire.errors import SessionInUse
 from toolwire.providers.custom import read_upstream
-from toolwire.storage.locks import SessionLock
 
 _LOCK_EVERY = 0.2
 _COLLECT_AFTER = 20_000
 """Objects."""
 _FOLDERS = ("tasks", MIRRORS, STARTS)
-_FILES = ("batch.sqlite", "batch.sqlite-wal", "batch.sqlite-shm", "batch.json", "results.jsonl")
+_FILES = (
+    *("batch.sqlite", "batch.sqlite-wal", "batch.sqlite-shm", "batch.json", "results.jsonl"),
+    attempt_lock.FILE,
+)
 
 
 class Host:
@@ -123,15 +127,14 @@ class Host:
             error=failure_of(error),
         )
 
-    async def _locked(self, claim: Claim) -> SessionLock | None:
+    async def _locked(self, claim: Claim) -> AttemptLock | None:
         """Holds the attempt on this machine: a host that was given up may still have it.
 
         None if the claim was over first: the same attempt may have been submitted twice.
         """
-        path = self._shared.workspaces.place(claim.n).with_suffix(".lock")
         while True:
             try:
-                lock = SessionLock(path, claim.id)
+                lock = AttemptLock(self._shared.workspaces, claim.n, claim.id)
             except SessionInUse:
                 if not self._store.holds(claim):
                     return None
@@ -168,9 +171,10 @@ def _limits(out: Path, spec: BatchSpec, url: str) -> SharedLimits:
 
 
 def _hidden(out: Path, spec: BatchSpec) -> tuple[Path, ...]:
-    """Other attempts' results, checks and starts; folders are made so that they can be hidden."""
+    """Other attempts' results, checks and starts; they are made so that they can be hidden."""
     for name in _FOLDERS:
         (out / name).mkdir(exist_ok=True)
+    (out / attempt_lock.FILE).touch(0o600)
     found = (*(out / name for name in (*_FILES, *_FOLDERS)), Path(spec.tasks))
     return tuple(path for path in found if path.exists())
 

@@ -5,12 +5,17 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from toolwire.batch.containers import LABEL
+import msgspec
+
+from toolwire.batch.containers import FOLDER, LABEL, TASK
 from toolwire.batch.local import HOSTS
-from toolwire.batch.workspaces import STARTS, WORK, remove_tree
+from toolwire.batch.workspace_files import remove_tree
+from toolwire.batch.workspaces import STARTS, WORK
+from toolwire.tools.shell.docker import QUICK
 
 _WITHIN = 10.0
 
@@ -71,20 +76,55 @@ def remove_leftovers(out: Path, kept: set[str]) -> list[str]:
     return removed
 
 
-def remove_containers(batch: str) -> int:
-    """Removes the containers of a batch, running or not; returns how many."""
-    docker = shutil.which("docker")
-    if docker is None:
-        return 0
-    listed = subprocess.run(  # noqa: S603 - our own arguments
-        [docker, "ps", "-a", "-q", "--filter", f"label={LABEL}={batch}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    names = listed.stdout.split() if not listed.returncode else []
-    if names:
-        subprocess.run(  # noqa: S603 - ids that docker printed
-            [docker, "rm", "-f", *names], capture_output=True, check=False
+def stop_containers(batch: str) -> None:
+    """Ends what runs in the containers of a batch; they can be started again."""
+    for container in _containers(batch):
+        if container.running:
+            _docker("stop", "-t", "0", container.id)
+
+
+def remove_containers(batch: str, kept: Collection[str] = ()) -> int:
+    """Removes the containers of a batch, running or not, and stops those of the tasks that are
+    `kept`; returns how many it removed.
+    """
+    stop_containers(batch)
+    gone = [container for container in _containers(batch) if container.task not in kept]
+    for container in gone:
+        if os.getuid():
+            # What root made in it can be removed only from inside.
+            _docker("start", container.id)
+            _docker("exec", container.id, "chmod", "-R", "a+rwX", container.folder)
+        _docker("rm", "-f", "-v", container.id)
+    return len(gone)
+
+
+class _Container(msgspec.Struct, frozen=True):
+    id: str
+    task: str
+    running: bool
+    folder: str
+    """Of the workspace."""
+
+
+def _containers(batch: str) -> list[_Container]:
+    fields = (".ID", f'.Label "{TASK}"', ".State", f'.Label "{FOLDER}"')
+    form = "\t".join(f"{{{{{field}}}}}" for field in fields)
+    listed = _docker("ps", "-a", "--filter", f"label={LABEL}={batch}", "--format", form)
+    rows = [line.split("\t") for line in listed.splitlines()]
+    return [
+        _Container(id, task, state in ("running", "paused", "restarting"), folder)
+        for id, task, state, folder in rows
+    ]
+
+
+def _docker(*words: str) -> str:
+    """Runs docker, if it is there; returns what it printed, nothing if it failed."""
+    program = shutil.which("docker")
+    if program is None:
+        return ""
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(  # noqa: S603 - our own arguments, and what docker printed
+            [program, *words], capture_output=True, text=True, check=False, timeout=QUICK
         )
-    return len(names)
+        return "" if done.returncode else done.stdout
+    return ""

@@ -9,7 +9,7 @@ import msgspec
 
 LASTING_TYPES = (
     *("auth", "permission", "not_found", "bad_request", "quota", "model_missing", "bad_input"),
-    *("unknown_name", "setup", "folder", "commit", "kind", "subfolder", "workspace_lost"),
+    *("unknown_name", "setup", "memory", "folder", "commit", "kind", "subfolder", "workspace_lost"),
 )
 """Errors that another try would only repeat."""
 

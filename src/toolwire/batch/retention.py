@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from toolwire.batch import attempt_lock
 from toolwire.batch.formats import PREDICTIONS
 from toolwire.batch.local import HOSTS
+from toolwire.batch.reaper import remove_containers
 from toolwire.batch.spec import FILE, RESULTS, TASKS, read_spec
 from toolwire.batch.sqlite import LOCK
 from toolwire.batch.stores import open_batch, store_url
-from toolwire.batch.workspaces import MIRRORS, OBJECTS, STARTS, WORK, remove_tree
+from toolwire.batch.workspace_files import remove_tree
+from toolwire.batch.workspaces import MIRRORS, OBJECTS, STARTS, WORK
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.storage.paths import state_paths
 
@@ -18,7 +21,7 @@ _NOTES = "batches"
 _CHANGED = (FILE, RESULTS, "batch.sqlite", "batch.sqlite-wal")
 _FOLDERS = (TASKS, WORK, STARTS, MIRRORS, OBJECTS, HOSTS)
 _FILES = (
-    *(RESULTS, "report.json", "report.md", PREDICTIONS, "hosts.log", LOCK),
+    *(RESULTS, "report.json", "report.md", PREDICTIONS, "hosts.log", LOCK, attempt_lock.FILE),
     *(f"{name}.sqlite{end}" for name in ("batch", "limits") for end in ("", "-wal", "-shm")),
 )
 
@@ -56,7 +59,8 @@ def forget_batches(environ: Mapping[str, str], days: int, now: float) -> Iterato
 
 def _remove(out: Path) -> None:
     """Removes what a batch made; other files in its folder stay."""
-    url = store_url() if read_spec(out).shared else ""
+    spec = read_spec(out)
+    url = store_url() if spec.shared else ""
     # Without a batch there, an earlier removal was broken off after its rows.
     with suppress(BadInput):
         store = open_batch(out, url)
@@ -66,6 +70,7 @@ def _remove(out: Path) -> None:
             store.delete()
         finally:
             store.close()
+    remove_containers(spec.id)
     for name in _FOLDERS:
         remove_tree(out / name)
     for name in _FILES:

@@ -13,6 +13,7 @@ from toolwire.agent.events import (
 )
 from toolwire.batch.results import Seconds, TokenCount
 from toolwire.errors import ToolwireError
+from toolwire.events import Usage
 from toolwire.messages import Outcome, Refusal, Text
 
 _NOT_STARTED = "shell_execute_error"
@@ -36,6 +37,9 @@ class Watch:
         """Whether the last message is a complete reply."""
         self.response = ""
         self.requests = 0
+        """All requests, also those without an answer."""
+        self.turns = 0
+        """Requests of turns that were answered, or counted by the vendor before they failed."""
         self.calls = 0
         self.unknown = 0
         self.cost: float | None = None
@@ -105,6 +109,9 @@ class Watch:
 
     def _count(self, event: UsageCounted) -> None:
         self.requests += 1
+        # An outage must not use up the task's limit of turns.
+        if event.purpose == "turn" and (not event.failed or event.usage != Usage()):
+            self.turns += 1
         usage, so_far = event.usage, self.usage
         self.usage = TokenCount(
             input=so_far.input + usage.total_input,

@@ -2,22 +2,27 @@
 
 import asyncio
 import hashlib
-import os
 import shutil
-import stat
-import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
-from toolwire.batch.containers import DockerFailed, copied_out, image_of, removed, started
+from toolwire.batch.containers import copied_out, image_of, name_of, opened, removed, started
 from toolwire.batch.patches import Baseline, GitFailed, Patch, baseline, git
-from toolwire.batch.tasks import TaskWorkspace
+from toolwire.batch.tasks import Task, TaskWorkspace
+from toolwire.batch.workspace_files import (
+    clone,
+    has_only,
+    make_folder,
+    remove_empty,
+    remove_tree,
+    write_files,
+)
 from toolwire.errors import ToolwireError
 from toolwire.storage.private_files import locked
+from toolwire.tools.shell.docker import DockerFailed, quiet, restart
 
 SandboxKind: TypeAlias = Literal["", "worktree", "copy", "bwrap", "docker", "none"]
 WORK = "work"
@@ -37,7 +42,11 @@ class WorkspaceFailed(ToolwireError):
 
 
 class Workplace(msgspec.Struct, frozen=True, kw_only=True):
-    """The workspace of an attempt, as far as it has come; stored beside it."""
+    """The workspace of an attempt, as far as it has come.
+
+    It is stored beside the workspace, except before the check of a plain task: the folder of such a
+    task exists only once it is complete.
+    """
 
     stage: Literal["ready", "patched"] = "ready"
     folder: str
@@ -76,18 +85,27 @@ class Workspaces:
     def _start_of(self, n: int) -> Path:
         return self.out / STARTS / f"{self.token(n)}.git"
 
-    def found(self, n: int) -> Workplace | None:
+    def found(self, n: int, task: Task) -> Workplace | None:
         """The workspace of an earlier try; None if there is none, or it is not complete."""
-        return None if self.is_discarded(n) else self.left_behind(n)
+        return None if self.is_discarded(n) else self.left_behind(n, task)
 
-    def left_behind(self, n: int) -> Workplace | None:
+    def left_behind(self, n: int, task: Task) -> Workplace | None:
         """The same, also if a try gave it up."""
         try:
             body = (self.place(n) / "stage.json").read_bytes()
             place = msgspec.json.decode(body, type=Workplace)
+        except FileNotFoundError:
+            if not self._is_plain(task):
+                return None
+            place = _workplace(self.place(n) / WORK, task.workspace)
         except (OSError, msgspec.MsgspecError):
             return None
         return place if Path(place.folder).is_dir() else None
+
+    def _is_plain(self, task: Task) -> bool:
+        """Whether it begins with the files of the task, and nothing else."""
+        contained = self._kind == "none" or self._image
+        return task.workspace.kind in ("files", "") and not task.setup and not contained
 
     def is_discarded(self, n: int) -> bool:
         """Whether an earlier try gave the workspace up, with its session."""
@@ -149,7 +167,9 @@ class Workspaces:
             inside = await copied_out(image, spec.folder, root)
         token = self.token(n)
         (self.place(n) / _CONTAINER).touch()
-        name = await started(image, spec, root, inside, token=token, batch=self._batch)
+        name = await started(
+            image, spec, root, inside, token=token, batch=self._batch, objects=made.objects
+        )
         return msgspec.structs.replace(made, container=name)
 
     async def _made(self, place: Path, spec: TaskWorkspace) -> Workplace:
@@ -162,19 +182,27 @@ class Workspaces:
             await asyncio.to_thread(self._copied, Path(spec.folder), root)
         else:
             root = place / WORK
-            root.mkdir()
-            write_files(root, spec.files)
-        folder = root / spec.subfolder if spec.subfolder else root
-        if not folder.is_dir():
+            make_folder(root, spec.files)
+        if spec.subfolder and not (root / spec.subfolder).is_dir():
             raise WorkspaceFailed("subfolder", f"the repository has no folder {spec.subfolder}")
-        return Workplace(folder=str(folder), root=str(root), objects=objects)
+        return _workplace(root, spec, objects)
 
-    async def begin(
-        self, n: int, place: Workplace, spec: TaskWorkspace, *, setup: bool
-    ) -> Workplace:
+    async def revive(self, place: Workplace) -> None:
+        """Starts the container of an earlier try again; DockerFailed if it is gone."""
+        if place.container:
+            await restart(place.container)
+
+    async def quiet(self, place: Workplace) -> None:
+        """Ends what commands left in the container; DockerFailed if it no longer runs."""
+        if place.container:
+            await quiet(place.container)
+            await opened(place.container, Path(place.root))
+
+    async def begin(self, n: int, place: Workplace, task: Task) -> Workplace:
         """Stores the start of a workspace, after its setup, and that it is ready."""
-        plain = spec.kind in ("files", "") and not setup and not place.container
-        if self._kind != "none" and not plain:
+        if self._is_plain(task):
+            return place
+        if self._kind != "none":
             start = await self._start(n, Path(place.root), place.objects)
             place = msgspec.structs.replace(place, tree=start.tree)
         self.note(n, place)
@@ -188,7 +216,7 @@ class Workspaces:
         try:
             if place.tree:
                 return await Baseline(self._start_of(n), place.tree).patch(root)
-            if _unchanged(root, spec.files):
+            if has_only(root, spec.files):
                 return Patch(body=b"")
             first = self.place(n) / "start"
             remove_tree(first)
@@ -207,7 +235,7 @@ class Workspaces:
             raise WorkspaceFailed("folder", f"no folder {source}")
         out = self.out.resolve()
         inside = out.is_relative_to(source.resolve())
-        if not inside and _cloned(source, target):
+        if not inside and clone(source, target):
             return
 
         def skipped(folder: str, names: list[str]) -> list[str]:
@@ -273,108 +301,19 @@ class Workspaces:
         """Removes a workspace, its container, and everything beside it."""
         place, start = self.place(n), self._start_of(n)
         if (place / _CONTAINER).exists():
-            await removed(f"toolwire-{place.name}")
-        await asyncio.to_thread(lambda: (remove_tree(start), remove_tree(place)))
+            with suppress(DockerFailed):
+                await opened(name_of(place.name), place)
+            await removed(name_of(place.name))
+        if start.exists() or not remove_empty(place / WORK, place):
+            await asyncio.to_thread(lambda: (remove_tree(start), remove_tree(place)))
         self._places.pop(n, None)
 
 
-def _unchanged(root: Path, files: Mapping[str, str]) -> bool:
-    """Whether a folder contains these files and nothing else."""
-    left = {os.path.normpath(name): text for name, text in files.items()}
-    folders = [""]
-    while folders:
-        folder = folders.pop()
-        with os.scandir(root / folder) as entries:
-            for entry in entries:
-                name = f"{folder}{entry.name}"
-                if entry.is_symlink():
-                    return False
-                if entry.is_dir():
-                    folders.append(f"{name}/")
-                elif not _is_text(entry, left.pop(name, None)):
-                    return False
-    return not left
-
-
-def _is_text(entry: "os.DirEntry[str]", text: str | None) -> bool:
-    """Whether a file is a plain one with this text."""
-    if text is None or not entry.is_file() or entry.stat().st_mode & 0o111:
-        return False
-    return Path(entry.path).read_bytes() == text.encode("utf-8", "replace")
+def _workplace(root: Path, spec: TaskWorkspace, objects: str = "") -> Workplace:
+    folder = root / spec.subfolder if spec.subfolder else root
+    return Workplace(folder=str(folder), root=str(root), objects=objects)
 
 
 def _name_of(address: str) -> str:
     name = address.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
     return name if name not in ("", ".", "..", "start") else "repository"
-
-
-def _cloned(source: Path, target: Path) -> bool:
-    """Copies with shared blocks where the file system can; False if that is not possible here."""
-    flags = {"linux": ("-a", "--reflink=auto"), "darwin": ("-a", "-c")}.get(sys.platform)
-    program = shutil.which("cp")
-    if flags is None or program is None:
-        return False
-    import subprocess  # noqa: PLC0415 - start-up time
-
-    done = subprocess.run(  # noqa: S603 - our own arguments
-        [program, *flags, "--", f"{source}/.", str(target)]
-        if sys.platform == "linux"
-        else [program, *flags, f"{source}/.", str(target)],
-        capture_output=True,
-        check=False,
-    )
-    if done.returncode:
-        remove_tree(target)
-    return done.returncode == 0
-
-
-def write_files(root: Path, files: Mapping[str, str]) -> None:
-    """Writes texts below a folder; nothing that is there is followed out of it."""
-    for name, text in files.items():
-        path = safe_parent(root, name)
-        if path.is_symlink() or path.is_file():
-            path.unlink()
-        path.write_bytes(text.encode("utf-8", "replace"))
-
-
-def safe_parent(root: Path, name: str) -> Path:
-    """The path below a folder, its parents made; links on the way are replaced by folders."""
-    folder = root
-    *parents, last = Path(name).parts
-    for part in parents:
-        folder = folder / part
-        if folder.is_symlink() or folder.is_file():
-            folder.unlink()
-        folder.mkdir(exist_ok=True)
-    return folder / last
-
-
-def copy_in(root: Path, copies: Mapping[str, str]) -> None:
-    """Copies files and folders below a folder, in place of what is there."""
-    for name, source in copies.items():
-        target = safe_parent(root, name)
-        if target.is_symlink() or target.is_file():
-            target.unlink()
-        if Path(source).is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True)
-        else:
-            shutil.copy2(source, target)
-
-
-def remove_tree(folder: Path) -> None:
-    """Removes a folder, also where a program took its own permissions away."""
-
-    def forced(function: object, path: str, error: object) -> None:
-        del function, error
-        with suppress(OSError):
-            parent = os.path.dirname(path)  # noqa: PTH120 - a text
-            os.chmod(parent, stat.S_IRWXU)  # noqa: PTH101 - a text
-            if not os.path.islink(path):  # noqa: PTH114 - a text
-                os.chmod(path, stat.S_IRWXU)  # noqa: PTH101 - a text
-            if os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114 - a text
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                os.unlink(path)  # noqa: PTH108 - a text
-
-    if folder.exists():
-        shutil.rmtree(folder, onerror=forced)

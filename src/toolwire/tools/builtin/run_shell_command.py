@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +16,13 @@ from toolwire.request import JsonObject
 from toolwire.tools.shell.environment import find_shell, is_powershell
 from toolwire.tools.shell.limits import Ended, ProcessLimits
 from toolwire.tools.shell.output import FILE_LIMIT, Spool, decoded_head, decoded_tail, plain_text
-from toolwire.tools.shell.shells import Confined, Shell, confined_by, shells_of
+from toolwire.tools.shell.shells import (
+    Confined,
+    Shell,
+    confined_by,
+    failed_in_container,
+    shells_of,
+)
 from toolwire.tools.spec import Effect, Permit, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
@@ -130,6 +137,7 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     if file.exists():  # an old one: to free a large file takes long
         await asyncio.to_thread(file.unlink, missing_ok=True)
     confined = await confined_by(context)
+    began = time.time()
     shell = _start(args, context, confined, out, err)
     finished = False
     try:
@@ -153,7 +161,10 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     if ended.unstarted:
         raise _not_started(ended.unstarted, args, context)
     note = ""
-    if confined is not None:
+    if confined is not None and confined.container:
+        found = await failed_in_container(confined, ended, began)
+        note = f"\n{found}" if found else ""
+    elif confined is not None:
         note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
     if released:
         note += _RELEASED

@@ -52,6 +52,8 @@ class Confined(msgspec.Struct, frozen=True, kw_only=True):
     prefix: tuple[str, ...] = ()
     """Arguments before the shell's own, if another program confines it."""
     environ: tuple[tuple[str, str], ...] = ()
+    container: str = ""
+    """Where the command runs, if the prefix is only the client of a container."""
     key: str = ""
     """The plan as text: watchdogs with the same one are alike."""
     version: int = 0
@@ -83,6 +85,7 @@ class Shell:
         `words` run in place of bash, whose path is `program`; `given` is its standard input.
         """
         self._watchdogs = confined.watchdogs if confined else WATCHDOGS
+        self._container = confined.container if confined else ""
         self.command = command
         self.pid = 0
         """Process id and process group of the shell; zero if it did not start."""
@@ -180,6 +183,10 @@ class Shell:
             await asyncio.wait({self._gone}, timeout=_WAKE_EVERY)
         if not self._gone.done():
             await self._force()
+        if self._container:
+            from toolwire.tools.shell.docker import end_marked  # noqa: PLC0415 - rare
+
+            await end_marked(self._container, self._mark)
 
     async def _force(self) -> None:
         """End everything without the watchdog, which does not answer."""
@@ -330,8 +337,9 @@ def _order(
 ) -> Order:
     if confined is None:
         return Order(command=words, directory=directory, environ=environ, program=program)
+    within = ("-w", str(directory), confined.container) if confined.container else ()
     return Order(
-        command=(*confined.prefix, *words),
+        command=(*confined.prefix, *within, *words),
         directory=directory,
         environ={**environ, **dict(confined.environ)},
         program="" if confined.prefix else program,

@@ -26,11 +26,13 @@ __all__ = [
     "Shells",
     "confined_by",
     "end_shells",
+    "failed_in_container",
     "run_program",
     "shells_of",
 ]
 
 _REMEMBERED = 16
+_KILLED = 128 + 9
 
 Live: TypeAlias = Callable[[str], None]
 """Shows output while the command runs."""
@@ -192,10 +194,30 @@ def _in_container(name: str, context: ToolContext) -> Confined:
     """Runs commands in a container, in which the workspace has the same path."""
     if sys.platform == "win32":
         raise ToolFailed("commands run in containers on Linux and macOS only")
+    from toolwire.tools.shell.docker import client_environment, exec_words  # noqa: PLC0415 - rare
     from toolwire.tools.shell.watchdogs import WATCHDOGS  # noqa: PLC0415 - not on Windows
 
-    variables = (f"{key}={value}" for key, value in context.environ.items() if key != "PATH")
-    passed = (word for pair in variables for word in ("-e", pair))
-    folder = str(context.workspace.roots[0])
-    prefix = ("docker", "exec", *passed, "-w", folder, name)
-    return Confined(watchdogs=WATCHDOGS, plan={}, prefix=prefix)
+    return Confined(
+        watchdogs=WATCHDOGS,
+        plan={},
+        prefix=exec_words(context.environ, context.settings.environment),
+        environ=client_environment(),
+        container=name,
+    )
+
+
+async def failed_in_container(confined: Confined | None, ended: Ended, began: float) -> str:
+    """What a container adds to how a command ended: that it had too little memory.
+
+    Raises ToolFailed if the container no longer runs: then the command has no result.
+    """
+    if confined is None or not confined.container or ended.exit_code == 0:
+        return ""
+    from toolwire.tools.shell.docker import memory_reached, why_dead  # noqa: PLC0415 - rare
+
+    if why := await why_dead(confined.container):
+        raise ToolFailed(why, type="shell_execute_error")
+    if ended.exit_code != _KILLED:
+        return ""
+    most = await memory_reached(confined.container, began)
+    return f"out of memory: the container may use {most} MB" if most else ""
