@@ -121,20 +121,19 @@ class Collector:
         return Message(role="assistant", parts=tuple(parts))
 
     def _open_part(self) -> Part | None:
+        kind = self._kind
+        if kind is None:
+            return None
         text = "".join(self._text)
-        if self._kind is TextDelta:
+        if kind is TextDelta:
             return Text(text, tuple(self._citations))
-        if self._kind is ThinkingDelta:
-            return Thinking(text)
-        if self._kind is RefusalDelta:
-            return Refusal(text)
-        return None
+        return Thinking(text) if kind is ThinkingDelta else Refusal(text)
 
     def _close_text(self) -> None:
         part = self._open_part()
         if part is not None:
             self._parts.append(part)
-        self._reset_text()
+            self._reset_text()
 
     def _reset_text(self) -> None:
         self._kind = None

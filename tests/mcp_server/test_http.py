@@ -454,5 +454,5 @@ def test_a_page_of_another_place_is_kept_out(
         minor=1,
         waits=False,
     )
-    refusal = Guard(hosts=hosts).refusal(Asked(head=head, body=b""))
+    refusal = Guard(hosts=hosts).refusal(Asked.of(head, b""))
     assert (refusal is None) is allowed

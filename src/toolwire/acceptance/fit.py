@@ -17,6 +17,8 @@ _REFUSED = (
 
 def fitted(request: ModelRequest, facts: Facts) -> tuple[ModelRequest, tuple[Loss, ...]]:
     """Returns the request as the model takes it, and what was left out or lowered."""
+    if not facts.refused and not facts.output and facts.thinking is not False:
+        return request, ()
     losses: list[Loss] = []
     changes: dict[str, object] = {}
     most = request.max_output_tokens

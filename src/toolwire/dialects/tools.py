@@ -116,9 +116,11 @@ def openai_output(request: ModelRequest, losses: Losses) -> OutputFormat | None:
     Only one that another format's client sent is changed: local servers take any root.
     """
     output, source = request.output, request.source
-    schema = None if output is None else output.schema
+    if output is None:
+        return None
+    schema = output.schema
     own = source.dialect in _OPENAI or not source.unchanged(request, "output")
-    if output is None or schema is None or own or schema.get("type") == "object":
+    if schema is None or own or schema.get("type") == "object":
         return output
     from toolwire.schema import Profile, convert  # noqa: PLC0415 - reading answers needs none
 

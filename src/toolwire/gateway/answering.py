@@ -61,12 +61,24 @@ if TYPE_CHECKING:
     from toolwire.http_server.exchange import Answering, Asked
     from toolwire.request import ModelRequest
 
+_RESPONSES = "openai-responses"
 _VIA = "claude-via/"
 """Prefix of routes in lists for clients that show only names of one vendor."""
 
 
 class ModelCall:
     """One request and its answer."""
+
+    _writer: AnswerWriter | None = None
+    _own: AnswerWriter | None = None
+    """Writes in the client's format what the upstream's bytes do not give."""
+    _admitted: Admittance | None = None
+    _incoming: ClientRequest | None = None
+    _compacts = False
+    """Whether the conversation is to be summarized instead of answered."""
+    _task: asyncio.Task[object] | None = None
+    _interrupted: GatewayRefusal | None = None
+    _is_admitted = False
 
     def __init__(
         self,
@@ -85,17 +97,7 @@ class ModelCall:
         self._record = record
         self._codec = dialects.get(address.dialect)
         self._meter = AnswerMeter(record, parts.calibration)
-        self._writer: AnswerWriter | None = None
-        self._own: AnswerWriter | None = None
-        """Writes in the client's format what the upstream's bytes do not give."""
         self._begun_at = time.perf_counter()
-        self._admitted: Admittance | None = None
-        self._incoming: ClientRequest | None = None
-        self._compacts = False
-        """Whether the conversation is to be summarized instead of answered."""
-        self._task: asyncio.Task[object] | None = None
-        self._interrupted: GatewayRefusal | None = None
-        self._is_admitted = False
 
     @property
     def waits(self) -> bool:
@@ -146,8 +148,11 @@ class ModelCall:
         request = incoming.request
         if incoming.previous:
             request = await with_earlier(incoming, parts.stored, self._caller.tenant)
-        request = msgspec.structs.replace(with_summaries(request), meter=self._meter.attempts)
-        compacts = self._address.does == "compact" or is_triggered(request)
+        compacts = self._address.does == "compact"
+        if self._codec.name == _RESPONSES:
+            request = with_summaries(request)
+            compacts = compacts or is_triggered(request)
+        request = msgspec.structs.replace(request, meter=self._meter.attempts)
         name = (self._address.route or request.model).removeprefix(_VIA)
         record.requested_model = request.model or name
         record.conversation = conversation_of(self._asked, request)

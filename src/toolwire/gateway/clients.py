@@ -69,11 +69,9 @@ def conversation_of(asked: Asked, request: ModelRequest) -> str:
     """What groups the requests of one conversation: the client's name for it, else a digest of
     its beginning.
     """
-    fields = asked.head.by_name
-    for header in _GROUPING:
-        named = fields.get(header)
-        if named:
-            return named[:_LONGEST_NAME]
+    named = next(filter(None, map(asked.head.by_name.get, _GROUPING)), None)
+    if named:
+        return named[:_LONGEST_NAME]
     kept = request.kept
     if kept is not None and kept.fields != "{}":
         for member, inside in (("prompt_cache_key", ""), ("metadata", "user_id")):

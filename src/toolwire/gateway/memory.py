@@ -230,6 +230,14 @@ class TurnContext(msgspec.Struct, frozen=True, kw_only=True):
 class Capture:
     """One answer on its way to the client: foreign seals become handles, repeated ids new ones."""
 
+    _handles = 0
+    _carried = True
+    """Whether every client can carry all of it."""
+    _thinking = False
+    """Whether thinking is open whose end the client must see."""
+    renames = True
+    """Whether a repeated id reaches the client as a new one."""
+
     def __init__(
         self,
         asked: Callable[[], TurnContext],
@@ -245,13 +253,6 @@ class Capture:
         self._new_id = new_id
         self._received = Collector()
         self._renamed: dict[str, str] = {}
-        self._handles = 0
-        self._carried = True
-        """Whether every client can carry all of it."""
-        self._thinking = False
-        """Whether thinking is open whose end the client must see."""
-        self.renames = True
-        """Whether a repeated id reaches the client as a new one."""
 
     @cached_property
     def _turn_id(self) -> str:

@@ -12,24 +12,22 @@ from toolwire.gateway.parts import GatewayRefusal, Slot
 class Waiter:
     """One request: what it waits for, and what it holds."""
 
+    slots: tuple[Slot, ...] = ()
+    """It waits for any one of them."""
+    number = 0
+    counted = False
+    """Whether it is one of all requests at once."""
+    keyed = False
+    """Whether it is one of its key's."""
+    slot: Slot | None = None
+    """The deployment it runs at."""
+    granted: Callable[[], None] | None = None
+    """Called when its turn has come."""
+
     def __init__(self, key: str, key_most: int) -> None:
         self.key = key
         self.key_most = key_most
         """Requests of the key at once; 0 for any number."""
-        self.slots: tuple[Slot, ...] = ()
-        """It waits for any one of them."""
-        self.number = 0
-        self.counted = False
-        """Whether it is one of all requests at once."""
-        self.keyed = False
-        """Whether it is one of its key's."""
-        self.slot: Slot | None = None
-        """The deployment it runs at."""
-        self.granted: Callable[[], None] = _ignore
-
-
-def _ignore() -> None:
-    pass
 
 
 class Turns:
@@ -110,7 +108,7 @@ class Turns:
                 self._waiting[chosen.key] = self._waiting.pop(chosen.key)
             self._grant(chosen, self._fits(chosen) or ())
             granted.append(chosen)
-            if chosen is not asking:
+            if chosen is not asking and chosen.granted is not None:
                 chosen.granted()
         return granted
 

@@ -133,6 +133,8 @@ class ModelRoute:
         found = [*self._preferred(conversation), *self.fallback]
         if allowed is not None:
             found = [one for one in found if allowed(one)]
+        if len(found) == 1:
+            return found
         ready = [one for one in found if self._cooling.ready(one.name)]
         if not ready:
             ready = sorted(found, key=lambda one: self._cooling.of(one.name).until)[:1]

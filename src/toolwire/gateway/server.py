@@ -77,8 +77,12 @@ class Gateway:
 
     async def handle(self, asked: Asked, out: Answering) -> None:
         """Answers one request, and shows its record to the readers."""
-        asked = without_prefix(asked, self.parts.settings.prefix)
-        out.added = self.guard.cors(asked.head)
+        parts = self.parts
+        if parts.settings.prefix:
+            asked = without_prefix(asked, parts.settings.prefix)
+        cors = self.guard.cors(asked.head)
+        if cors:
+            out.added = cors
         if asked.method != "POST":
             preflight = self.guard.preflight(asked.head)
             if preflight is not None:
@@ -95,7 +99,6 @@ class Gateway:
             else:
                 await self.console().answer(asked, out)
             return
-        parts = self.parts
         record = RequestRecord(
             id=new_id("req_"),
             time=parts.clock(),
@@ -232,13 +235,13 @@ class Gateway:
 def without_prefix(asked: Asked, prefix: str) -> Asked:
     """The request as it is without the path that a proxy leaves before all addresses."""
     target = asked.head.target
-    if not prefix or not (asked.path + "/").startswith(f"{prefix}/"):
+    if not (asked.path + "/").startswith(f"{prefix}/"):
         return asked
     rest = target[len(prefix) :]
     head = msgspec.structs.replace(
         asked.head, target=rest if rest[:1] == "/" else f"/{rest}", by_name={}
     )
-    return msgspec.structs.replace(asked, head=head)
+    return Asked.of(head, asked.body, asked.address)
 
 
 def is_for_console(asked: Asked) -> bool:
@@ -253,10 +256,11 @@ def credentials_of(asked: Asked) -> list[str]:
     """Every credential of a request, wherever its client sends one."""
     fields = asked.head.by_name
     found: list[str] = []
-    scheme, _, bearer = fields.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and bearer.strip():
-        found.append(bearer.strip())
-    found += [fields[name] for name in _CREDENTIALS if fields.get(name)]
+    if "authorization" in fields:
+        scheme, _, bearer = fields["authorization"].partition(" ")
+        if scheme.lower() == "bearer" and (bearer := bearer.strip()):
+            found.append(bearer)
+    found += filter(None, map(fields.get, _CREDENTIALS))
     if "key=" in asked.head.target:
         found += [value for name, value in parse_qsl(asked.query) if name == "key"]
     return found

@@ -137,7 +137,6 @@ class Watch:
     """The last requests, and who waits for changes of them."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._clock = clock
         self._rows: dict[str, Watched] = {}
         self._order: deque[Watched] = deque()
         """The same, the oldest first."""
@@ -202,8 +201,7 @@ class Watch:
             self._bytes -= capture.size
 
     def _change(self, watched: Watched) -> None:
-        now = int(self._clock() * _MICRO)
-        watched.n = self.n = now if now > self.n else self.n + 1
+        watched.n = self.n = self.n + 1
         self.changes.notify()
 
     def find(self, request: str) -> Watched | None:

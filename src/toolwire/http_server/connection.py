@@ -183,11 +183,12 @@ class Connection(asyncio.Protocol):
         if self._pending:
             self._count(0)
         self._head = self._body = None
-        asked = Asked(head=head, body=body, address=self.address)
+        asked = Asked.of(head, body, self.address)
         self._answering = Answering(head, self)
         if self._listener.draining:
             self._answering.keeps = False
-        self.task = self._loop.create_task(self._handled(asked, self._answering))
+        # Without a name it would get a number as text, which costs more than it tells.
+        self.task = self._loop.create_task(self._handled(asked, self._answering), name="request")
 
     async def _handled(self, asked: Asked, answering: Answering) -> None:
         try:

@@ -43,21 +43,21 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """One request, its body complete."""
 
     head: RequestHead
+    method: str
+    """In capitals, as sent."""
+    path: str
+    """The target without its query."""
     body: bytes
     """As it was sent; `plain_body` is without its content coding."""
     address: str = ""
     """The IP address of the client's end of the connection."""
 
-    @property
-    def method(self) -> str:
-        """In capitals, as sent."""
-        return self.head.method
-
-    @property
-    def path(self) -> str:
-        """The target without its query."""
-        target = self.head.target
-        return target.partition("?")[0] if "?" in target else target
+    @classmethod
+    def of(cls, head: RequestHead, body: bytes, address: str = "") -> "Asked":
+        """The request of a head."""
+        target = head.target
+        path = target.partition("?")[0] if "?" in target else target
+        return cls(head=head, method=head.method, path=path, body=body, address=address)
 
     @property
     def query(self) -> str:
@@ -104,36 +104,41 @@ class Answering:
     What is written in one turn of the event loop goes out as one piece.
     """
 
+    _chunked = False
+    begun = False
+    ended = False
+    is_cut = False
+    when_gone: Callable[[], object] | None = None
+    """Called when the client has closed the connection, if the answer is not complete."""
+    sent = 0
+    """Bytes of the body so far."""
+    added: Fields = ()
+    """Fields of every answer to this request."""
+    tap: Callable[[bytes], object] | None = None
+    """Receives the pieces of the body too."""
+
     def __init__(self, head: RequestHead, outlet: Outlet) -> None:
         self._head = head
         self._outlet = outlet
-        self._chunked = False
         self._silent = head.method == "HEAD"
         self.keeps = head.keeps
         """Whether the connection stays open afterwards."""
-        self.begun = False
-        self.ended = False
-        self.is_cut = False
         self.gone = asyncio.Event()
         """Set when the client has closed the connection."""
-        self.when_gone: Callable[[], object] | None = None
-        """Called at that moment, if the answer is not complete."""
-        self.sent = 0
-        """Bytes of the body so far."""
-        self.added: Fields = ()
-        """Fields of every answer to this request."""
-        self.tap: Callable[[bytes], object] | None = None
-        """Receives the pieces of the body too."""
 
     async def whole(
         self, status: int, fields: Fields = (), body: bytes = b"", *, held: bool = False
     ) -> None:
         """The whole answer at once; `held` until the handler returns, if that is soon."""
-        sized = () if status in _WITHOUT_BODY else (("content-length", str(len(body))),)
-        head = self._written(status, (*fields, *sized))
+        silent = self._silent
+        if status in _WITHOUT_BODY:
+            silent = True
+        else:
+            fields = (*fields, ("content-length", str(len(body))))
+        head = self._written(status, fields)
         self.begun = True
-        silent = self._silent or status in _WITHOUT_BODY
-        self.sent = 0 if silent else len(body)
+        if not silent:
+            self.sent = len(body)
         if self.tap is not None:
             self.tap(body)
         self._outlet.put(head if silent else head + body, held=held)
@@ -202,8 +207,11 @@ class Answering:
         self.is_cut = True
 
     def _written(self, status: int, fields: Fields) -> bytes:
-        closing = () if self.keeps else (("connection", "close"),)
-        return write_head(status, (*fields, *self.added, *closing))
+        if self.added:
+            fields = (*fields, *self.added)
+        if not self.keeps:
+            fields = (*fields, ("connection", "close"))
+        return write_head(status, fields)
 
 
 Handle: TypeAlias = Callable[[Asked, Answering], Awaitable[None]]

@@ -231,6 +231,8 @@ class ToolCallTracker:
         whole.
         """
         events: list[ModelEvent] = []
+        if not self._calls and not self._waiting:
+            return events
         self._flush(events)
         for call in list(self._calls):
             if not call.ended:

@@ -344,10 +344,8 @@ def _has_zlib_head(body: bytes) -> bool:
 
 def write_head(status: int, fields: Sequence[tuple[str, str]]) -> bytes:
     """The head of an answer; a line break in a field is an error of ours."""
-    lines = [_status_line(status)]
-    lines += [f"{name}: {value}" for name, value in fields]
-    head = "\n".join(lines)
-    if "\r" in head or "\0" in head or head.count("\n") >= len(lines):
+    head = "\n".join([_status_line(status), *map(": ".join, fields)])
+    if "\r" in head or "\0" in head or head.count("\n") > len(fields):
         broken = next(name for name, value in fields if _breaks_line(f"{name}{value}"))
         raise ValueError(f"the header {broken!r} contains a line break")
     return head.replace("\n", "\r\n").encode("latin-1", "replace") + b"\r\n\r\n"

@@ -33,6 +33,19 @@ _JOINED = 65536
 class HttpAnswer:
     """The answer to one request, read by iterating; aborted when the server is idle too long."""
 
+    _before_body = 0
+    _head: Head | None = None
+    _body: Body | None = None
+    _held = 0
+    _paused = False
+    _error: ConnectionFailed | None = None
+    _waiter: Future[None] | None = None
+    _unsent = 0
+    untouched = True
+    """No byte has arrived yet."""
+    lost = False
+    """The connection closed before the end of the answer."""
+
     def __init__(
         self,
         wire: Transport,
@@ -50,20 +63,8 @@ class HttpAnswer:
         self._loop = loop
         self._received = bytearray()
         """The head received so far."""
-        self._before_body = 0
-        self._head: Head | None = None
-        self._body: Body | None = None
         self._pieces: list[bytes] = []
-        self._held = 0
-        self._paused = False
-        self._error: ConnectionFailed | None = None
-        self._waiter: Future[None] | None = None
-        self._heard = self._loop.time()
-        self._unsent = 0
-        self.untouched = True
-        """No byte has arrived yet."""
-        self.lost = False
-        """The connection closed before the end of the answer."""
+        self._heard = loop.time()
 
     async def head(self) -> Head:
         """Waits for the head."""
@@ -109,12 +110,8 @@ class HttpAnswer:
 
     def idle_time(self, most: float) -> float:
         """Seconds the connection may idle; one less than the server's own limit."""
-        keep_alive = self._head.headers.get("keep-alive", "") if self._head is not None else ""
-        for member in keep_alive.split(","):
-            name, _, value = member.strip().partition("=")
-            if name == "timeout" and value.isdecimal():
-                return min(most, int(value[:9]) - 1.0)
-        return most
+        idle = None if self._head is None else self._head.idle
+        return most if idle is None else min(most, idle - 1.0)
 
     def feed(self, data: bytes) -> None:
         """Process received bytes."""
@@ -165,33 +162,37 @@ class HttpAnswer:
 
     def _read_head(self, data: bytes) -> bytes:
         """Parses the head; returns the bytes after it."""
-        received, looked_at = self._received, len(self._received)
         # Blank lines and interim answers could continue without end.
         if self._before_body > MAX_BEFORE_BODY:
             raise Unreadable(f"more than {MAX_BEFORE_BODY} bytes came before its answer")
         self._before_body += len(data)
-        received += data if looked_at else data.lstrip(b"\r\n")
+        held = self._received
+        looked_at = len(held)
+        if held:
+            held += data
+        received = held or data.lstrip(b"\r\n")
         while True:
             if not begins_like_http(received):
                 raise Unreadable(f"it began with {bytes(received[:40])!r}")
             size = end_of_head(received, looked_at)
-            if max(size, len(received) if not size else 0) > MAX_HEAD:
+            if (size or len(received)) > MAX_HEAD:
                 raise Unreadable(f"its head is longer than {MAX_HEAD} bytes")
             if not size:
+                if received is not held:
+                    self._received = bytearray(received)
                 return b""
             head = read_head(bytes(received[:size]))
-            del received[:size]
+            received = bytes(received[size:])
             if head.status == 101:
                 raise Unreadable("it switches to another protocol")
             if head.status >= 200:
                 break
             # Interim answers, such as 100 and 103.
             looked_at = 0
-        rest = bytes(received)
-        received.clear()
+        held.clear()
         self._body = body_of(head, self._method)
         self._head = head
-        return rest
+        return received
 
     def _arrival(self) -> Future[None]:
         if self._waiter is None or self._waiter.done():

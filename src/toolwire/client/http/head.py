@@ -14,6 +14,9 @@ MAX_HEAD = 65536
 MAX_BEFORE_BODY = 4 * MAX_HEAD
 """Bytes of all heads of one answer, those of 100 and 103 included."""
 
+_MOST_KNOWN = 4096
+"""Bytes of a head that is kept for the next equal one."""
+
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - a grammar's word, not a password
 _is_token = re.compile(_TOKEN).fullmatch
 _breaks_line = re.compile(r"[\r\n\0]").search
@@ -48,6 +51,8 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     """Every `transfer-encoding`, in order."""
     keeps: bool = False
     """Whether the connection can be reused after the body."""
+    idle: float | None = None
+    """Seconds that the server keeps an idle connection open, if it says so."""
 
 
 def write_request(request: Outgoing, address: Address) -> bytes:
@@ -116,6 +121,11 @@ def begins_like_http(received: bytes | bytearray) -> bool:
 
 def read_head(received: bytes) -> Head:
     """Parse the head of an answer, including its blank line."""
+    # Servers without ids and dates in their heads send the same ones again and again.
+    return _read_again(received) if len(received) <= _MOST_KNOWN else _read(received)
+
+
+def _read(received: bytes) -> Head:
     text = received.decode("utf-8", "surrogateescape")
     line = _status(text)
     if line is None:
@@ -147,7 +157,19 @@ def read_head(received: bytes) -> Head:
         lengths=tuple(lengths),
         codings=tuple(codings),
         keeps=keeps,
+        idle=_idle(headers["keep-alive"]) if "keep-alive" in headers else None,
     )
+
+
+_read_again = lru_cache(maxsize=64)(_read)
+
+
+def _idle(value: str) -> float | None:
+    for member in value.split(","):
+        name, _, seconds = member.strip().partition("=")
+        if name == "timeout" and seconds.isdecimal():
+            return float(seconds[:9])
+    return None
 
 
 def _members(value: str) -> list[str]:

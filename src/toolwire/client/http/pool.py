@@ -140,7 +140,7 @@ class PlainHttp:
             resting = None
         if resting is not None:
             try:
-                return resting, *await self._ask(resting, request, head, begun)
+                return await self._ask(resting, request, head, begun)
             except ConnectionFailed:
                 # The server may or may not have received the request. A second one may cost
                 # twice, so the caller decides and reports it.
@@ -151,7 +151,7 @@ class PlainHttp:
         if guarded and not is_this_machine(connection.peer):
             connection.drop()
             raise exposed(address.shown)
-        return connection, *await self._ask(connection, request, head, begun)
+        return await self._ask(connection, request, head, begun)
 
     def put_back(self, connection: Connection, address: Address) -> None:
         """Return a connection to the pool, or close it in the middle of an answer."""
@@ -162,10 +162,10 @@ class PlainHttp:
 
     async def _ask(
         self, connection: Connection, request: Outgoing, head: bytes, begun: float
-    ) -> tuple[HttpAnswer, Head]:
+    ) -> tuple[Connection, HttpAnswer, Head]:
         answer = connection.send(request.method, head, request.body, begun)
         try:
-            return answer, await answer.head()
+            return connection, answer, await answer.head()
         except BaseException:
             connection.release(0)
             raise
