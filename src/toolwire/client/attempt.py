@@ -36,6 +36,11 @@ _BOM = b"\xef\xbb\xbf"
 class Attempt:
     """One attempt at an answer, with the state that a failure leaves."""
 
+    _decoder: Decoder | None = None
+    _usage: Usage | None = None
+    should_retry: bool | None = None
+    """The server's `x-should-retry`, if it sent one."""
+
     def __init__(
         self,
         transport: Transport,
@@ -49,10 +54,6 @@ class Attempt:
         self._outgoing = outgoing
         self._reading = reading
         self._tap = tap
-        self._decoder: Decoder | None = None
-        self._usage: Usage | None = None
-        self.should_retry: bool | None = None
-        """The server's `x-should-retry`, if it sent one."""
 
     async def events(self) -> AsyncGenerator[Sequence[ModelEvent]]:
         """The events of each chunk of the answer, in order; raises when it breaks."""

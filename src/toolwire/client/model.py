@@ -283,17 +283,18 @@ _COUNTS: dict[str, Callable[[HttpRequest, str], HttpRequest]] = {
 class _RequestRun:
     """One request with all its attempts."""
 
+    _dropped: tuple[str, ...] = ()
+    _number = 1
+    _sent = 0
+    _credentials: Headers | None = None
+    _refreshed = False
+    _outgoing: Outgoing | None = None
+    """The request of the last attempt."""
+
     def __init__(self, line: Endpoint, request: ModelRequest) -> None:
         self._line = line
         self._request = request
         self._known = line.learned.refused(line.provider.name, line.model)
-        self._dropped: tuple[str, ...] = ()
-        self._number = 1
-        self._sent = 0
-        self._credentials: Headers | None = None
-        self._refreshed = False
-        self._outgoing: Outgoing | None = None
-        """The request of the last attempt."""
         self.prepared = line.prepare(request, self._known)
 
     async def attempt(self) -> Attempt:

@@ -120,14 +120,14 @@ class ModelCall:
         except ToolwireError as error:
             await self._failed(error)
         except asyncio.CancelledError:
-            if self._interrupted is None or self._task is None or self._out.gone.is_set():
+            if self._interrupted is None or self._task is None or self._out.left:
                 raise
             self._task.uncancel()
             await self._failed(self._interrupted)
         finally:
             if self._writer is not None:
                 self._writer.close()
-            if not self._out.ended and self._out.gone.is_set():
+            if not self._out.ended and self._out.left:
                 record.disconnected = "streaming" if record.streamed else "whole"
                 if record.streamed and record.first_event is None:
                     record.disconnected = "held"

@@ -125,36 +125,32 @@ class NotedAttempt(msgspec.Struct, frozen=True, kw_only=True):
 class Capture:
     """What is recorded of one request."""
 
-    # Hundreds stay in memory.
-    __slots__ = (
-        *("_begun", "_packed", "_shape", "attempts", "body", "decoded", "failed", "fields"),
-        *("level", "losses", "method", "reattached", "request", "secrets", "sent", "status"),
-        "target",
-    )
+    # Defaults of the class: most requests leave nearly all of these empty.
+    method = ""
+    target = ""
+    fields: tuple[tuple[str, str], ...] = ()
+    body = b""
+    secrets: tuple[str, ...] = ()
+    _shape: RequestShape | None = None
+    _packed = b""
+    """The shape of a request that has ended."""
+    decoded: ModelRequest | None = None
+    """As the client sent it."""
+    request: ModelRequest | None = None
+    """As the upstream was asked."""
+    losses: tuple[NotedLoss, ...] = ()
+    attempts: tuple[UpstreamAttempt, ...] = ()
+    failed: tuple[NotedAttempt, ...] = ()
+    sent = _NO_TAPE
+    """The client's answer."""
+    status = 0
+    reattached = 0
 
     def __init__(self, level: Level, begun: float) -> None:
         self.level: Level = level
         self._begun = begun
-        self.method = ""
-        self.target = ""
-        self.fields: tuple[tuple[str, str], ...] = ()
-        self.body = b""
-        self.secrets: tuple[str, ...] = ()
-        self._shape: RequestShape | None = None
-        self._packed = b""
-        """The shape of a request that has ended."""
-        self.decoded: ModelRequest | None = None
-        """As the client sent it."""
-        self.request: ModelRequest | None = None
-        """As the upstream was asked."""
-        # Tuples: most requests leave these empty, and the last ones of all stay in memory.
-        self.losses: tuple[NotedLoss, ...] = ()
-        self.attempts: tuple[UpstreamAttempt, ...] = ()
-        self.failed: tuple[NotedAttempt, ...] = ()
-        self.sent = Tape(begun) if level == "full" else _NO_TAPE
-        """The client's answer."""
-        self.status = 0
-        self.reattached = 0
+        if level == "full":
+            self.sent = Tape(begun)
 
     @property
     def shape(self) -> RequestShape | None:
@@ -186,10 +182,8 @@ class Capture:
     def asking(self, request: ModelRequest, recalled: Recalled, notes: tuple[Loss, ...]) -> None:
         """Takes note of the request that goes to an upstream."""
         self.reattached = recalled.reattached
-        self.losses = (
-            *(_noted(loss, "memory") for loss in recalled.losses),
-            *(_noted(loss, "client_note") for loss in notes),
-        )
+        found = [_noted(loss, "memory") for loss in recalled.losses]
+        self.losses = (*found, *[_noted(loss, "client_note") for loss in notes])
         if self.level == "full":
             self.request = request
 

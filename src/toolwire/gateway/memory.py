@@ -251,7 +251,8 @@ class Capture:
         self._foreign = family != upstream
         """Whether the upstream's seals mean nothing in the client's format."""
         self._new_id = new_id
-        self._received = Collector()
+        self._received: list[ModelEvent] = []
+        """Folded only if the turn is stored, which few are."""
         self._renamed: dict[str, str] = {}
 
     @cached_property
@@ -260,12 +261,12 @@ class Capture:
 
     def outgoing(self, event: ModelEvent) -> tuple[ModelEvent, ...]:
         """The event as the client gets it, after the end of open thinking if it needs a handle."""
-        self._received.add(event)
+        self._received.append(event)
         kind = type(event)
-        if kind not in _CARRIED:
-            self._carried = False
         if kind is TextDelta and not self._thinking:
             return (event,)
+        if kind not in _CARRIED:
+            self._carried = False
         if self._thinking and kind is not ThinkingDelta:
             self._thinking = False
             if kind is not ThinkingEnded and kind is not Notice:
@@ -297,7 +298,9 @@ class Capture:
         """The finished turn; None if the client can carry all of it, unless `plain`."""
         if self._carried and not plain:
             return None
-        parts = self._received.message().parts
+        received = Collector()
+        received.add_all(self._received)
+        parts = received.message().parts
         if not plain and not any(map(_is_stored, parts)):
             return None
         visible = visible_answer(tuple(self._shown(parts)))

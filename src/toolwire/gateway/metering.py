@@ -16,16 +16,17 @@ _BYTES_PER_TOKEN = 4
 class AnswerMeter:
     """Fills in usage and cost of one record."""
 
+    _weight = 0
+    _input = 0
+    opened: Opened | None = None
+    """The model that is asked."""
+    written = 0
+    """Characters of the answer so far."""
+
     def __init__(self, record: RequestRecord, calibration: Calibration) -> None:
         self._record = record
         self._calibration = calibration
-        self._weight = 0
-        self._input = 0
         self.attempts = AttemptMeter()
-        self.opened: Opened | None = None
-        """The model that is asked."""
-        self.written = 0
-        """Characters of the answer so far."""
 
     def estimate(self, request: ModelRequest) -> Estimate:
         """What the request may use; `record.route` is known."""

@@ -18,7 +18,7 @@ class Waiter:
     counted = False
     """Whether it is one of all requests at once."""
     keyed = False
-    """Whether it is one of its key's."""
+    """Whether it is one of its key's, which are counted only where there is a limit."""
     slot: Slot | None = None
     """The deployment it runs at."""
     granted: Callable[[], None] | None = None
@@ -137,7 +137,7 @@ class Turns:
         if not waiter.counted:
             self.running += 1
             waiter.counted = True
-        if not waiter.keyed:
+        if waiter.key_most and not waiter.keyed:
             self.by_key[waiter.key] += 1
             waiter.keyed = True
         if free:

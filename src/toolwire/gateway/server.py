@@ -117,7 +117,7 @@ class Gateway:
             record.disconnected = record.disconnected or "streaming"
             raise
         except asyncio.CancelledError:
-            if out.gone.is_set():
+            if out.left:
                 record.disconnected = record.disconnected or "admitted"
             raise
         finally:

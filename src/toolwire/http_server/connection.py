@@ -94,7 +94,7 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         answering = self._answering
         if answering is not None:
-            answering.gone.set()
+            answering.leave()
             if answering.when_gone is not None and not answering.ended:
                 answering.when_gone()
             elif listener.cancels and self.task is not None:

@@ -108,6 +108,9 @@ class Answering:
     begun = False
     ended = False
     is_cut = False
+    left = False
+    """Whether the client has closed the connection."""
+    _gone: asyncio.Event | None = None
     when_gone: Callable[[], object] | None = None
     """Called when the client has closed the connection, if the answer is not complete."""
     sent = 0
@@ -123,8 +126,6 @@ class Answering:
         self._silent = head.method == "HEAD"
         self.keeps = head.keeps
         """Whether the connection stays open afterwards."""
-        self.gone = asyncio.Event()
-        """Set when the client has closed the connection."""
 
     async def whole(
         self, status: int, fields: Fields = (), body: bytes = b"", *, held: bool = False
@@ -145,6 +146,21 @@ class Answering:
         self.ended = True
         if self._outlet.full:
             await self._outlet.drained()
+
+    @property
+    def gone(self) -> asyncio.Event:
+        """Set when the client has closed the connection; made for those that wait for that."""
+        if self._gone is None:
+            self._gone = asyncio.Event()
+            if self.left:
+                self._gone.set()
+        return self._gone
+
+    def leave(self) -> None:
+        """Takes note that the client has closed the connection."""
+        self.left = True
+        if self._gone is not None:
+            self._gone.set()
 
     @property
     def full(self) -> bool:

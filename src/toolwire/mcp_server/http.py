@@ -186,7 +186,7 @@ class McpEndpoint:
             only = stream.only
         else:
             only = await stream.ended(answering)
-        if answering.gone.is_set():
+        if answering.left:
             raise ClientGone
         if only is not None:
             status = status_of(only.code) if isinstance(only, RpcFailure) else 200
@@ -232,9 +232,9 @@ class McpEndpoint:
             else:
                 only = await stream.ended(answering)
         finally:
-            if answering.gone.is_set():
+            if answering.left:
                 session.detach(stream)
-        if answering.gone.is_set():
+        if answering.left:
             raise ClientGone
         if only is not None:
             return await answering.whole(200, (*JSON, *_cors(asked)), jsonrpc.write(only))

@@ -81,7 +81,7 @@ class EventStream:
 
     async def ended(self, answering: Answering) -> RpcResult | RpcFailure | None:
         """The answer at the end, for a client that takes no events; None if it has gone."""
-        while not self.finished and not answering.gone.is_set():
+        while not self.finished and not answering.left:
             await self._news(answering, PING_SECONDS)
         return self.answer
 
@@ -99,7 +99,7 @@ class EventStream:
                         after = number
                 if self.finished and after >= self._number:
                     break
-                if answering.gone.is_set() or not await self._news(answering, PING_SECONDS):
+                if answering.left or not await self._news(answering, PING_SECONDS):
                     await answering.send(b": ping\n\n")
         finally:
             if self._reader is me:
@@ -112,7 +112,7 @@ class EventStream:
             done, _ = await asyncio.wait(
                 waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
             )
-            return bool(done) and not answering.gone.is_set()
+            return bool(done) and not answering.left
         finally:
             for each in waits:
                 each.cancel()

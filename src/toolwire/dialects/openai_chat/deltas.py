@@ -138,16 +138,17 @@ def _overlap(text: str, tag: str) -> int:
 class AnswerDeltas:
     """One per answer. Decodes the deltas of one choice."""
 
+    _audio: SpokenAudio | None = None
+    _extra: dict[str, Any] | None = None
+    refused = False
+    _received = False
+
     def __init__(self, options: DecodeOptions, *, whole: bool = False) -> None:
         self._origin = options.origin
         self._calls = ToolCallTracker(options.new_id, options.names)
         self._thoughts = _Thoughts(options.origin, whole=whole)
         tag = options.quirks.think_tag
         self._tags = _TagSplitter(tag) if tag else None
-        self._audio: SpokenAudio | None = None
-        self._extra: dict[str, Any] | None = None
-        self.refused = False
-        self._received = False
 
     @property
     def has_content(self) -> bool:

@@ -91,9 +91,12 @@ def _received(request: ModelRequest, to: Target) -> tuple[JsonObject, ModelReque
         return {}, request
     members: JsonObject = {}
     written: JsonObject = {}
+    body = source.body
     for field, names in _SETTINGS.items():
         if (to.verbatim or field not in _QUIRKED) and source.unchanged(request, field):
-            members |= {name: source.body[name] for name in names if name in source.body}
+            for name in names:
+                if name in body:
+                    members[name] = body[name]
             written[field] = () if field == "stop" else None
     return members, replace(request, **written)
 
