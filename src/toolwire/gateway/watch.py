@@ -137,6 +137,7 @@ class Watch:
     """The last requests, and who waits for changes of them."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         self._rows: dict[str, Watched] = {}
         self._order: deque[Watched] = deque()
         """The same, the oldest first."""
@@ -150,7 +151,10 @@ class Watch:
         self.seen = 0
         """Requests since the start."""
         self.n = int(clock() * _MICRO)
-        """Number of the last change; it grows over restarts too."""
+        """Number of the last change: its Unix time in microseconds, or one more than before.
+
+        Pages that come back after a restart ask for what ended since.
+        """
 
     def begin(
         self, record: RequestRecord, asked: Asked, body: bytes, call: ModelCall, level: Level
@@ -201,7 +205,8 @@ class Watch:
             self._bytes -= capture.size
 
     def _change(self, watched: Watched) -> None:
-        watched.n = self.n = self.n + 1
+        now = int(self._clock() * _MICRO)
+        watched.n = self.n = now if now > self.n else self.n + 1
         self.changes.notify()
 
     def find(self, request: str) -> Watched | None:
