@@ -1,6 +1,5 @@
 """Stop reasons and token counts of a chat answer, both ways."""
 
-from functools import lru_cache
 from typing import Any
 
 from toolwire.events import StopReason, Usage
@@ -49,7 +48,6 @@ _WORDS = {
 }
 
 
-@lru_cache(maxsize=64)
 def read_reason(word: str, *, calls: bool, refused: bool) -> tuple[StopReason, str]:
     """The stop reason, and the server's own value if it is not a standard one."""
     detail = ""
