@@ -4,7 +4,7 @@ import os
 
 from toolwire.batch.workspaces import Workspaces
 from toolwire.errors import SessionInUse
-from toolwire.platform import PART_LOCKS, lock_part
+from toolwire.platform import lock_part
 from toolwire.storage.locks import SessionLock
 
 FILE = "attempts.lock"
@@ -21,7 +21,7 @@ class AttemptLock:
     def __init__(self, spaces: Workspaces, n: int, id: str) -> None:
         self._handle = -1
         self._file: SessionLock | None = None
-        if not PART_LOCKS:
+        if lock_part is None:
             self._file = SessionLock(spaces.place(n).with_suffix(".lock"), id)
             return
         handle = os.open(spaces.out / FILE, os.O_RDWR | os.O_CREAT, 0o600)

@@ -11,7 +11,6 @@ if sys.platform == "win32":
     from toolwire.platform.windows import (
         FILE,
         FOLDER,
-        PART_LOCKS,
         access_at,
         account_home,
         bytes_waiting,
@@ -41,7 +40,6 @@ else:
     from toolwire.platform.posix import (
         FILE,
         FOLDER,
-        PART_LOCKS,
         Lifeline,
         access_at,
         account_home,
@@ -72,7 +70,6 @@ else:
 __all__ = [
     "FILE",
     "FOLDER",
-    "PART_LOCKS",
     "Lifeline",
     "access_at",
     "account_home",

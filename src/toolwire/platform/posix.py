@@ -92,11 +92,7 @@ def lock_file(handle: int, *, wait: bool = False) -> bool:
     return True
 
 
-PART_LOCKS = sys.platform == "linux"
-"""Whether `lock_part` can be used."""
-
-
-def lock_part(handle: int, part: int) -> bool:
+def _lock_part(handle: int, part: int) -> bool:
     """Lock one byte of a file, for this opening of it alone; False if another one has it."""
     wanted = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, part, 1, 0)
     try:
@@ -104,6 +100,10 @@ def lock_part(handle: int, part: int) -> bool:
     except (BlockingIOError, PermissionError):
         return False
     return True
+
+
+lock_part: Callable[[int, int], bool] | None = _lock_part if sys.platform == "linux" else None
+"""Locks one byte of a file; None where the system cannot."""
 
 
 def bytes_waiting(pipe: int) -> int:

@@ -244,12 +244,7 @@ def lock_file(handle: int, *, wait: bool = False) -> bool:
             return True
 
 
-PART_LOCKS = False
-
-
-def lock_part(handle: int, part: int) -> bool:
-    """Not used here: the lock of a file is that of its byte far behind the end."""
-    raise NotImplementedError(f"part {part} of file {handle}")
+lock_part: Callable[[int, int], bool] | None = None
 
 
 def bytes_waiting(pipe: int) -> int:
