@@ -213,7 +213,7 @@ def test_records_that_a_crashed_server_forgot_are_written_again(forgotten: int) 
     journal = PostgresStore(url).create("p")
     events = [opened(), said("one"), *(started(a_call(name), Effect.READ) for name in "abc")]
     append(journal, *events)
-    # As after a crash: what nobody waited for is gone.
+    # As after a crash: what was not waited for is gone.
     last = len(events) - forgotten
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DELETE FROM records WHERE seq > %s", (last,))

@@ -161,12 +161,10 @@ def _walk(request: ModelRequest) -> Iterator[tuple[str, Kept | Seal | ServerBloc
             yield f"tools[{number}]", tool
         elif tool.kept:
             yield f"tools[{number}]", tool.kept
-    if request.tool_choice is not None and request.tool_choice.kept is not None:
-        yield "tool_choice", request.tool_choice.kept
-    if request.reasoning is not None and request.reasoning.kept is not None:
-        yield "reasoning", request.reasoning.kept
-    if request.output is not None and request.output.kept is not None:
-        yield "output", request.output.kept
+    for path in ("tool_choice", "reasoning", "output"):
+        value = getattr(request, path)
+        if value is not None and value.kept is not None:
+            yield path, value.kept
 
 
 def _walk_part(path: str, part: Part) -> Iterator[tuple[str, Kept | Seal | ServerBlock]]:

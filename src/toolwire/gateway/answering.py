@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from toolwire.http_server.exchange import Answering, Asked
     from toolwire.request import ModelRequest
 
-_RESPONSES = "openai-responses"
 _VIA = "claude-via/"
 """Prefix of routes in lists for clients that show only names of one vendor."""
 
@@ -148,11 +147,8 @@ class ModelCall:
         request = incoming.request
         if incoming.previous:
             request = await with_earlier(incoming, parts.stored, self._caller.tenant)
-        compacts = self._address.does == "compact"
-        if self._codec.name == _RESPONSES:
-            request = with_summaries(request)
-            compacts = compacts or is_triggered(request)
-        request = msgspec.structs.replace(request, meter=self._meter.attempts)
+        request = msgspec.structs.replace(with_summaries(request), meter=self._meter.attempts)
+        compacts = self._address.does == "compact" or is_triggered(request)
         name = (self._address.route or request.model).removeprefix(_VIA)
         record.requested_model = request.model or name
         record.conversation = conversation_of(self._asked, request)

@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
         self._answering = Answering(head, self)
         if self._listener.draining:
             self._answering.keeps = False
-        # Without a name it would get a number as text, which costs more than it tells.
+        # Unnamed tasks are numbered: a text for each request that no one reads.
         self.task = self._loop.create_task(self._handled(asked, self._answering), name="request")
 
     async def _handled(self, asked: Asked, answering: Answering) -> None:

@@ -149,9 +149,7 @@ def body_of(head: Head, method: str) -> Body:
     if not head.lengths:
         return UntilClose()
     length = head.lengths[0]
-    if (len(head.lengths) > 1 and len(set(head.lengths)) > 1) or not (
-        length.isascii() and length.isdigit()
-    ):
+    if len(set(head.lengths)) > 1 or not (length.isascii() and length.isdigit()):
         raise Unreadable(f"the content length {', '.join(head.lengths)[:40]!r} makes no sense")
     # No body is that long, and int raises its own error for thousands of digits.
     if len(length) > 18:

@@ -70,7 +70,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
     running: bool
     memory: int = 0
-    """Bytes that it may use; 0 is no limit."""
+    """Bytes that it may use; 0 without a limit."""
 
 
 async def docker(*words: str, seconds: float = 0.0, out: int | None = None) -> str:
